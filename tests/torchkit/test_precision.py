@@ -103,6 +103,21 @@ def test_layers_of_every_kind_compute_in_float64() -> None:
     assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
 
 
+CONVOLUTIONS = [
+    nn.Conv2d(6, 20, 5, padding=2), nn.Conv2d(6, 20, 5, stride=2, dilation=2, bias=False), nn.Conv1d(6, 30, 9),
+    nn.Conv2d(6, 12, 9, groups=2), nn.ConvTranspose2d(6, 20, 5, stride=2),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("layer", CONVOLUTIONS, ids=str)
+def test_large_convolutions_compute_in_float64(layer: nn.Module) -> None:
+    images = torch.randn(2, 6, *[17] * (layer.weight.dim() - 2))
+    result, most = in_float64(layer.eval(), images)
+    assert torch.allclose(result, copy.deepcopy(layer).double()(images.double()), rtol=1e-12, atol=1e-12)
+    if layer.groups == 1 and not layer.transposed:
+        assert most < layer.weight.numel() * 8 + result.nbytes
+
+
 class Counting(nn.Module):
     """Writes to a buffer from one call of a part to the next."""
 

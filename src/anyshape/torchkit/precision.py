@@ -262,9 +262,22 @@ def _product(left: torch.Tensor, right: torch.Tensor, widen: Widen) -> torch.Ten
     return product
 
 
+def _wide_convolution(func: Any, args: Any, _kwargs: Any, widen: Widen) -> Any:
+    """Some channels of the result at a time."""
+    images, weight, bias, *how, groups = args
+    is_transposed = how[3]
+    if is_transposed or groups > 1 or not is_large(weight):
+        return NotImplemented
+    images = widen(images)
+    step = max(budgets.BYTES_OF_A_BLOCK // (images.element_size() * weight[0].numel()), 1)
+    blocks = [(weight[i : i + step], None if bias is None else bias[i : i + step]) for i in range(0, len(weight), step)]
+    return torch.cat([func(images, *map(widen, block), *how, groups) for block in blocks], dim=1)
+
+
 _BAGS = [lookup(f"torch.ops.aten.{name}") for name in ("_embedding_bag", "_embedding_bag_forward_only")]
 _SPARING: dict[Any, Callable[[Any, Any, Any, Widen], Any]] = {
     **{bag.default: _sum_of_rows for bag in _BAGS if bag is not None},
     _aten.mm.default: _wide_mm,
     _aten.addmm.default: _wide_addmm,
+    _aten.convolution.default: _wide_convolution,
 }
