@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import linecache
 import math
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 import sympy
@@ -116,6 +118,29 @@ def test_the_order_in_memory_is_not_asked_for(monkeypatch: pytest.MonkeyPatch) -
     assert layouts() == {None}
     monkeypatch.setenv("ANYSHAPE_SHORTCUTS", "0")
     assert layouts() == {torch.contiguous_format}
+
+
+def test_few_lines_are_read_for_the_stacks_of_nodes_and_those_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+    genuine = linecache.getline
+
+    def getline(filename: str, *where: Any) -> str:
+        read.append(filename)
+        return genuine(filename, *where)
+
+    def lines_and_stacks(switch: str) -> tuple[int, list[str]]:
+        monkeypatch.setenv("ANYSHAPE_SHORTCUTS", switch)
+        read.clear()
+        with monkeypatch.context() as patch:
+            patch.setattr(linecache, "getline", getline)
+            program = export_program(Even().eval(), (torch.randn(9),), [{0: torch.export.Dim.DYNAMIC}])
+        stacks = [node.stack_trace or "" for node in program.graph.nodes if node.target is aten.sum.dim_IntList]
+        return len(read), stacks
+
+    (most, expected), (fewest, stacks) = lines_and_stacks("0"), lines_and_stacks("1")
+    assert fewest * 2 < most
+    assert stacks == expected
+    assert "unfold(0, 3, 2)" in stacks[0]
 
 
 class Even(nn.Module):

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterator
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -45,6 +46,21 @@ def layouts_unasked() -> Iterator[None]:
     with sizes that are formulas of formulas a trace would spend a fifth of its time on it.
     """
     with replaced(f"{_PROXIES}._extract_tensor_metadata", lambda original: partial(original, include_contiguity=False)):
+        yield
+
+
+@shortcut
+@contextlib.contextmanager
+def lines_unread() -> Iterator[None]:
+    """Inside, the stack of a node is noted without the text of its lines, which is read where it is shown: a stack has
+    a hundred frames and more, and few of them are the model's.
+    """
+
+    def stack_of(frames: Sequence[Mapping[str, Any]], skip: int) -> traceback.StackSummary:
+        places = ((frame["filename"], frame["line"], frame["name"]) for frame in reversed(frames[skip:]))
+        return traceback.StackSummary(traceback.FrameSummary(*place, lookup_line=False) for place in places)
+
+    with replaced("torch.utils._traceback._extract_symbolized_tb", lambda _: stack_of):
         yield
 
 
