@@ -177,7 +177,6 @@ _ROWS = (
     (_PROMOTION, "_TypePromotionInterpreter TypePromotionTable", "types promoted where they differ", _SLOWER),
     ("torch.export.ExportedProgram", "_graph_module _graph_signature", "stages that are left out", _SLOWER),
     ("torch._dispatch.python", "enable_python_dispatcher", "one operator taken apart", _SLOWER),
-    ("torch._C", "_dispatch_has_kernel_for_dispatch_key", "writes that nobody else sees", _SLOWER),
     ("onnxscript._internal.values.TracedOnnxFunction", "function_ir", "sources left unread", _SLOWER),
     ("onnxscript.TracedOnnxFunction", "__init__", "the same", _SLOWER),
     ("onnxscript", "script", "the same", _SLOWER),
