@@ -32,7 +32,7 @@ ORDER = (
 WITHOUT_TORCH = ORDER[: ORDER.index("freeing") + 1]
 
 MOST_FILES = 325
-MOST_LINES_OF_CODE = 45_710
+MOST_LINES_OF_CODE = 45_720
 """For the whole, not for a file: what is added pays for its room, or the reason for more stands here.
 
 29,500 after the house was rebuilt; 1,000 for a judge of single elements, which knows what rounds and by how much, and

@@ -426,6 +426,7 @@ _FUNCTIONS: Algebra = {
 # ---- what is surely the larger one
 
 
+@lru_cache(maxsize=1 << 12)
 def bounds_of_rest(expression: sympy.Basic) -> tuple[Any, Any]:
     """The least and the most of a sum whose sizes cancel out but for what rounding adds or takes: of `2*ceil(n/2) - n`
     0 and 1. Infinities where something else is left.
