@@ -49,8 +49,9 @@ page with its map, sliders and graph, and times over sizes; 300 for loops with a
 of one's own in a sweep, pages that stand whatever a file is called, and operators that meet singular, complex and
 sixteen-bit numbers; 100 for calls that run in a copy of the process first, and for long products of few columns; 200
 for guards of a sweep's tasks, which end what these have started, and for what a sweep is given by mistake; 300 for
-labels that are foretold, so that a file is loaded once, and for large results that are judged in blocks; 200 for writes
-that are followed through shared memory and inner programs that are put in, so that none is taken apart for them.
+labels that are foretold, so that a file is loaded once, and for large results that are judged in blocks; 300 for writes
+that are followed through shared memory, inner programs that are put in, sizes that are seen to be the larger, and paths
+that are traced late.
 """
 
 

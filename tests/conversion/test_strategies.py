@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import onnx_ir as ir
 import sympy
 import torch
@@ -41,7 +43,8 @@ def model_of(kind: str) -> ir.Model:
 def test_the_ways_stand_in_their_order() -> None:
     assert [strategy.name for strategy in STRATEGIES] == [
         "torch.export", "torch.export in full", "torch.export with repairs", "torch.export at other sizes",
-        "torch.export with branches and loops", "TorchScript", "lifting from static exports",
+        "torch.export with branches and loops", "torch.export at other sizes after all", "TorchScript",
+        "lifting from static exports",
     ]  # fmt: skip
     assert [form.name for form in FORMS] == ["opset 20", "not rewritten"]
 
@@ -76,6 +79,20 @@ def test_other_sizes_are_the_smallest_beyond_the_assumption() -> None:
     slow = Attempt("torch.export", "wrong", seconds=1e6, guards=(ABOVE_FOUR,), wrong_at=({"n": 3},))
     assert elsewhere.applies(past(slow))
     assert not elsewhere.applies(past(beyond, calls=4001))
+
+
+def test_where_paths_part_in_every_layer_branches_are_kept_before_another_path_is_traced() -> None:
+    elsewhere, after_all = BY_NAME["torch.export at other sizes"], BY_NAME["torch.export at other sizes after all"]
+    often = tuple(replace(ABOVE_FOUR, expression=size < N) for size in range(4, 13))
+    once = Attempt("torch.export", "wrong", guards=often, wrong_at=({"n": 12},))
+    assert elsewhere.applies(past(once))
+    assert not after_all.applies(past(once))
+    apart = Attempt("torch.export", "wrong", guards=often, wrong_at=({"n": 3}, {"n": 5}))
+    kept = Attempt("torch.export with branches and loops", "wrong", guards=(ABOVE_FOUR,), wrong_at=({"n": 2},))
+    assert not elsewhere.applies(past(apart))
+    assert after_all.applies(past(apart, kept))
+    assert after_all.sizes(past(apart)) == {"n": 3}
+    assert not after_all.applies(past(Attempt("torch.export", "failed")))
 
 
 def test_parts_are_traced_in_full_where_they_only_looked_alike() -> None:

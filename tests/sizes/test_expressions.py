@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from torch.utils._sympy.functions import (
     BitwiseFn_bitwise_and,
     BitwiseFn_bitwise_xor,
+    CeilToInt,
     FloorDiv,
+    IntTrueDiv,
     LShift,
     Max,
     Min,
@@ -27,6 +29,7 @@ from anyshape.diagnosis.causes import agree
 from anyshape.errors import AnyshapeError
 from anyshape.sizes.expressions import (
     NO_VALUE,
+    bounds_of_rest,
     dim_symbol,
     evaluate,
     evaluated,
@@ -320,3 +323,32 @@ def test_a_size_of_many_sizes_is_written_part_by_part():
     for _ in range(60):
         size = FloorDiv(3 * size + 5, 7) + 1
     assert in_words(sympy.Eq(size, 3), MEANING).count("// 7") == 60
+
+
+# ---- what is surely the larger one
+
+N, M = dim_symbol("n"), dim_symbol("m")
+HALF = CeilToInt(IntTrueDiv(N, 2))
+
+
+@pytest.mark.parametrize(
+    ("expression", "bounds"),
+    [
+        (2 * HALF + 1 - N, (1, 2)),
+        (2 * CeilToInt(IntTrueDiv(HALF, 2)) - HALF, (0, 1)),
+        (4 * CeilToInt(IntTrueDiv(HALF, 2)) - N, (0, 3)),
+        (N - 3 * FloorDiv(N, 3), (0, 2)),
+        (3 - PythonMod(N, 2), (2, 3)),
+        (Mod(N * M, 4) - 4, (-4, -1)),
+        (HALF - FloorDiv(N, 2), (0, 1)),
+        (sympy.Integer(3), (3, 3)),
+        (N - M, (-sympy.oo, sympy.oo)),
+        (M * HALF - N, (-sympy.oo, sympy.oo)),
+        (PythonMod(N, -4), (-sympy.oo, sympy.oo)),
+    ],
+)
+def test_what_rounding_adds_or_takes_has_bounds(expression: sympy.Expr, bounds: tuple[int, int]) -> None:
+    assert bounds_of_rest(expression) == bounds
+    for n in range(1, 30):
+        value = expression.subs({N: n, M: 3})
+        assert bounds[0] <= value <= bounds[1]

@@ -27,7 +27,7 @@ from anyshape.results.attempt import Attempt
 from anyshape.results.verification import Check, Verification
 from anyshape.runtime.session import Session
 from anyshape.testbench.plan import Budget
-from anyshape.verification.branches_taken import Sides, provoke
+from anyshape.verification.branches_taken import Sides, computed_from, provoke
 from anyshape.verification.model_reference import checker_beside_model
 
 LINES = {"y": "model.py:31 in Net.forward", "z": "model.py:40 in Net.forward"}
@@ -253,6 +253,19 @@ def test_an_integer_that_is_a_size_does_not_count(tmp_path: Path) -> None:
     found = provoked(path, by_size, (X, 7), {**DIMS, "k": "k"}, 5)
     assert len(found.checks) == 2
     assert found.notes == ()
+
+
+def test_what_many_values_are_computed_from_is_one_walk(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = ir.val("x", ir.DataType.FLOAT, [3])
+    nodes = [ir.node("Neg", [x])]
+    for _ in range(50):
+        nodes.append(ir.node("Neg", [nodes[-1].outputs[0]]))
+    ir.Graph([x], [nodes[-1].outputs[0]], nodes=nodes)
+    walked: list[ir.Value] = []
+    producer = ir.Value.producer
+    monkeypatch.setattr(ir.Value, "producer", lambda value: (walked.append(value), producer(value))[1])
+    assert computed_from(*(node.outputs[0] for node in nodes), None) == {"x"}
+    assert len(walked) == 52
 
 
 def test_conditions_are_computed_with_weights_that_lie_beside_the_file(tmp_path: Path) -> None:

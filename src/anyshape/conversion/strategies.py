@@ -82,11 +82,25 @@ def _sizes_beyond_assumptions(past: Past) -> Sizes | None:
     """The smallest sizes at which the last file that broke an assumption was wrong: often one path of a branch is right
     everywhere, as padding by nothing is.
     """
-    wrong = [attempt for attempt in past.attempts if breaks_assumptions(attempt)]
-    if not wrong or past.calls > budgets.MOST_CALLS_ELSEWHERE:
+    wrong = _last_beyond_assumptions(past)
+    if wrong is None or past.calls > budgets.MOST_CALLS_ELSEWHERE:
         return None
-    possible = [sizes for sizes in wrong[-1].wrong_at if not hold(wrong[-1].guards, sizes)]
+    possible = [sizes for sizes in wrong.wrong_at if not hold(wrong.guards, sizes)]
     return min(possible, key=lambda sizes: sum(sizes.values()))
+
+
+def _last_beyond_assumptions(past: Past) -> Attempt | None:
+    """On a single path, since there are others then."""
+    single = [attempt for attempt in past.attempts if not attempt.strategy.startswith(CONTROLLED)]
+    return next((attempt for attempt in reversed(single) if breaks_assumptions(attempt)), None)
+
+
+def _is_elsewhere_apart(past: Past) -> bool:
+    """Whether the path at those sizes parts from the last one so often that it is hardly right where that one was."""
+    wrong, sizes = _last_beyond_assumptions(past), _sizes_beyond_assumptions(past)
+    if wrong is None or sizes is None:
+        return False
+    return sum(not hold((guard,), sizes) for guard in wrong.guards) > budgets.MOST_PARTINGS_ELSEWHERE
 
 
 def _may_be_lifted(past: Past) -> bool:
@@ -143,6 +157,7 @@ IN_FULL = "torch.export in full"
 REPAIRED = "torch.export with repairs"
 ELSEWHERE = "torch.export at other sizes"
 CONTROLLED = "torch.export with branches and loops"
+ELSEWHERE_AFTER_ALL = "torch.export at other sizes after all"
 TORCHSCRIPT = "TorchScript"
 LIFTED = "lifting from static exports"
 
@@ -171,7 +186,7 @@ STRATEGIES = (
         "a file was wrong where an assumption of its trace does not hold",
         "a trace at such sizes, which takes another path through the model, with all repairs",
         _export_as(ELSEWHERE, REPAIRS),
-        applies=lambda past: _sizes_beyond_assumptions(past) is not None,
+        applies=lambda past: _sizes_beyond_assumptions(past) is not None and not _is_elsewhere_apart(past),
         sizes=_sizes_beyond_assumptions,
     ),
     Strategy(
@@ -179,6 +194,14 @@ STRATEGIES = (
         "no single path is right for all sizes",
         "both sides of every branch are kept as If, loops over a varying axis as Scan or Loop; with all repairs",
         _with_branches_and_loops,
+    ),
+    Strategy(
+        ELSEWHERE_AFTER_ALL,
+        "many assumptions of a trace do not hold where its file was wrong, and branches could not be kept",
+        "a trace at such sizes, which is not worth its time before",
+        _export_as(ELSEWHERE_AFTER_ALL, REPAIRS),
+        applies=_is_elsewhere_apart,
+        sizes=_sizes_beyond_assumptions,
     ),
     Strategy(
         TORCHSCRIPT,

@@ -29,7 +29,7 @@ from anyshape.conversion.graph.runtime_gaps import keep_pads_of_pools, spread_ro
 from anyshape.conversion.operators.custom import CustomOperators
 from anyshape.conversion.operators.repair import Acted, Repair, applied
 from anyshape.conversion.speed.alike_parts import repeated_parts
-from anyshape.conversion.speed.known_results import known_results, layouts_unasked
+from anyshape.conversion.speed.known_results import known_results, layouts_unasked, lines_unread, plain_maxima
 from anyshape.conversion.translation import Translation, named_operator, translate_program
 from anyshape.declaration.spec import Spec
 from anyshape.garbage import uncollected
@@ -208,7 +208,7 @@ def export_program(
     adapter: torch.nn.Module, values: tuple[Any, ...], dynamic: list[Any]
 ) -> torch.export.ExportedProgram:
     """A trace that is told what is known of its results."""
-    with known_results(), layouts_unasked():
+    with known_results(), layouts_unasked(), lines_unread(), plain_maxima():
         return capture.export_program(adapter, values, dynamic)
 
 

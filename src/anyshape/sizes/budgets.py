@@ -58,6 +58,10 @@ MOST_CALLS_TO_LIFT = 1500
 """Of operators in one run: several static exports of more would take minutes."""
 MOST_CALLS_ELSEWHERE = 4000
 """Of operators in one run: a larger model is not traced again at other sizes."""
+MOST_PARTINGS_ELSEWHERE = 8
+"""Assumptions that do not hold at other sizes: padding that is right everywhere breaks one or two for each dim; where
+every layer decides anew it is dozens, and branches are kept before that.
+"""
 MOST_CALLS_OF_DECISIONS = 4000
 """Of operators in all traces at the sizes at which a decision was met."""
 MOST_CALLS_OF_STRATEGIES = 50_000

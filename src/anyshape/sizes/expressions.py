@@ -423,6 +423,46 @@ _FUNCTIONS: Algebra = {
 """torch's and sympy's functions of sizes, on arrays."""
 
 
+# ---- what is surely the larger one
+
+
+@lru_cache(maxsize=1 << 12)
+def bounds_of_rest(expression: sympy.Basic) -> tuple[Any, Any]:
+    """The least and the most of a sum whose sizes cancel out but for what rounding adds or takes: of `2*ceil(n/2) - n`
+    0 and 1. Infinities where something else is left.
+    """
+    left, rests = sympy.expand(expression), dict[sympy.Basic, int]()
+    while rounded := [one for one in map(_part_and_rest, _parts_of_sum(left)) if one is not None]:
+        # the largest first: what it is rounded from may hold the others
+        part, plain, rest, divisor = max(rounded, key=lambda one: len(list(sympy.preorder_traversal(one[0]))))
+        rests[rest] = divisor - 1
+        left = sympy.expand(left.xreplace({part: plain}))
+    low = high = left.as_coeff_Add()[0]
+    for term in sympy.Add.make_args(left - low):
+        coefficient, part = term.as_coeff_Mul()
+        if term != 0 and part not in rests:
+            return -sympy.oo, sympy.oo
+        end = coefficient * rests.get(part, 0)
+        low, high = low + min(0, end), high + max(0, end)
+    return low, high
+
+
+def _parts_of_sum(expression: sympy.Basic) -> list[sympy.Basic]:
+    return [term.as_coeff_Mul()[1] for term in sympy.Add.make_args(expression)]
+
+
+def _part_and_rest(part: sympy.Basic) -> tuple[sympy.Basic, sympy.Basic, sympy.Basic, int] | None:
+    """A quotient or remainder, the same by way of a rest below the divisor, that rest and the divisor."""
+    kind = type(part).__name__
+    ratio = part.args[0] if kind == "CeilToInt" and type(part.args[0]).__name__ == "IntTrueDiv" else part
+    is_rounded = ratio is not part or kind in ("FloorDiv", "Mod", "PythonMod")
+    if not (is_rounded and ratio.args[1].is_Integer and ratio.args[1].is_positive):
+        return None
+    (value, divisor), rest = ratio.args, sympy.Dummy("rest", integer=True)
+    way = rest if "Mod" in kind else (value + (-rest if ratio is part else rest)) / divisor
+    return part, way, rest, int(divisor)
+
+
 def holds(condition: sympy.Basic, meaning: Meaning, sizes: Mapping[str, int]) -> bool | None:
     """Whether a guard holds at these sizes; None where that cannot be told."""
     try:

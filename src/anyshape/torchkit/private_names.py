@@ -166,6 +166,8 @@ _ROWS = (
     ("torch._subclasses.fake_impls", "get_fast_op_impls", "results that are known", _SLOWER),
     ("torch._prims_common", "is_contiguous_or_false", "results that are known", _SLOWER),
     ("torch.ops.aten", "_native_batch_norm_legit_no_training", "results that are known", _SLOWER),
+    ("torch.utils._traceback", "_extract_symbolized_tb", "stacks whose lines nobody shows", _SLOWER),
+    ("torch.SymInt", "__sym_max__ __sym_min__", "maxima of sizes that are known", _SLOWER),
     (_PASSES, "decompose_with_registry insert_type_promotion_nodes", "stages that are left out", _SLOWER),
     (
         f"{_PASSES}._decomp",

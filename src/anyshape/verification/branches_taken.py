@@ -177,11 +177,14 @@ _OF_SIZES = {"Shape", "Size"}
 _SIZED_BY_VALUES = {"NonZero", "Compress", "Unique", "NonMaxSuppression"}
 
 
-def computed_from(value: ir.Value | None) -> set[str]:
-    """The inputs of a file whose values matter for this value; behind a Shape only where values make the shape."""
+def computed_from(*values: ir.Value | None) -> set[str]:
+    """The inputs of a file whose values matter for any of these; behind a Shape only where values make the shape.
+
+    One walk for all of them: a walk for each would take time by the square of the file's length.
+    """
     found: set[str] = set()
     seen: set[tuple[int, bool]] = set()
-    waiting = [(value, True)]
+    waiting = [(value, True) for value in values]
     while waiting:
         one, by_value = waiting.pop()
         if one is None or (id(one), by_value) in seen:

@@ -145,7 +145,7 @@ def _numbers_of_file(model: ir.Model, names: Mapping[str, str], base: Outcome) -
     for node in every_node(model.graph, "Equal", *_ORDERS):
         known = [one for one in map(formulas.numbers_of, node.inputs) if one is not None]
         short = [one[0] for one in known if one.shape[1] <= budgets.MOST_NUMBERS_COMPARED]
-        inputs = set().union(*map(computed_from, node.inputs)) if short else set()
+        inputs = computed_from(*node.inputs) if short else set()
         for leaf in (leaf for leaf, name in names.items() if name in inputs):
             values = torch.as_tensor(base.leaves[leaf])
             ends, is_integer = (float(values.min()), float(values.max())), not values.is_floating_point()
@@ -178,10 +178,10 @@ def _negated_operands(model: ir.Model, names: Mapping[str, str], base: Outcome) 
     """
     # of integers alone, and asked about places only where some are divided: each answer is a walk through the graph
     divisions = [node.inputs[0] for node in every_node(model.graph, "Div", "Mod") if node.inputs[0] is not None]
-    divided = set().union(*(computed_from(one) for one in divisions if one.dtype is None or one.dtype.is_integer()))
+    divided = computed_from(*(one for one in divisions if one.dtype is None or one.dtype.is_integer()))
     if divided.isdisjoint(names.values()):
         return
-    placed = set().union(*(computed_from(one) for node in every_node(model.graph, *_PLACES) for one in node.inputs[1:]))
+    placed = computed_from(*(one for node in every_node(model.graph, *_PLACES) for one in node.inputs[1:]))
     for leaf, name in names.items():
         values = base.leaves[leaf]
         if name in divided - placed and values.dtype.is_signed and int(values.min()) >= 0:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import linecache
+import math
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
+import sympy
 import torch
 from torch import Tensor, nn
 from torch._subclasses import fake_impls
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, StatelessSymbolicContext
+from torch.utils._sympy.functions import Max, Min
 
 from anyshape.conversion.speed import known_results
 from anyshape.conversion.torch_export import export_program
@@ -113,3 +118,76 @@ def test_the_order_in_memory_is_not_asked_for(monkeypatch: pytest.MonkeyPatch) -
     assert layouts() == {None}
     monkeypatch.setenv("ANYSHAPE_SHORTCUTS", "0")
     assert layouts() == {torch.contiguous_format}
+
+
+def test_few_lines_are_read_for_the_stacks_of_nodes_and_those_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+    genuine = linecache.getline
+
+    def getline(filename: str, *where: Any) -> str:
+        read.append(filename)
+        return genuine(filename, *where)
+
+    def lines_and_stacks(switch: str) -> tuple[int, list[str]]:
+        monkeypatch.setenv("ANYSHAPE_SHORTCUTS", switch)
+        read.clear()
+        with monkeypatch.context() as patch:
+            patch.setattr(linecache, "getline", getline)
+            program = export_program(Even().eval(), (torch.randn(9),), [{0: torch.export.Dim.DYNAMIC}])
+        stacks = [node.stack_trace or "" for node in program.graph.nodes if node.target is aten.sum.dim_IntList]
+        return len(read), stacks
+
+    (most, expected), (fewest, stacks) = lines_and_stacks("0"), lines_and_stacks("1")
+    assert fewest * 2 < most
+    assert stacks == expected
+    assert "unfold(0, 3, 2)" in stacks[0]
+
+
+class Even(nn.Module):
+    """Padded as far as halves come out even, twice, as convolutions of other frameworks are."""
+
+    def forward(self, *values: Tensor) -> Tensor:
+        x = values[0]
+        for _ in range(2):
+            missing = max((math.ceil(x.shape[0] / 2) - 1) * 2 + 3 - x.shape[0], 0)
+            x = nn.functional.pad(x, (0, missing)).unfold(0, 3, 2).sum(-1)
+        return x
+
+
+def _size_of_result(*, are_on: bool, monkeypatch: pytest.MonkeyPatch) -> sympy.Expr:
+    monkeypatch.setenv("ANYSHAPE_SHORTCUTS", "1" if are_on else "0")
+    program = export_program(Even().eval(), (torch.randn(9),), [{0: torch.export.Dim.DYNAMIC}])
+    (result,) = program.graph.output_node().args[0]
+    size: sympy.Expr = result.meta["val"].shape[0].node.expr
+    return size
+
+
+def test_the_larger_of_two_sizes_is_one_of_them_where_it_is_seen_which(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = _size_of_result(are_on=True, monkeypatch=monkeypatch)
+    full = _size_of_result(are_on=False, monkeypatch=monkeypatch)
+    assert not plain.has(Max)
+    assert full.has(Max)
+    (symbol,), (other,) = plain.free_symbols, full.free_symbols
+    for size in range(1, 40):
+        assert plain.subs(symbol, size) == full.subs(other, size) == -(-size // 4)
+
+
+class Extremes(nn.Module):
+    def forward(self, *values: Tensor) -> Tensor:
+        n, m = values[0].shape
+        kept = max(n, m), min(n, m)
+        plain = max(n - n % 2, n), min(n // 2 * 2, n), max(3 - n % 2, 0), min(n % 4 - 4, m - m)
+        return values[0].new_zeros([*kept, *plain[:3], plain[3] + 5])
+
+
+def test_which_is_larger_is_left_open_where_sizes_decide() -> None:
+    axis = torch.export.Dim.DYNAMIC
+    program = export_program(Extremes().eval(), (torch.randn(6, 9),), [{0: axis, 1: axis}])
+    (result,) = program.graph.output_node().args[0]
+    most, least, *plain = [size.node.expr for size in result.meta["val"].shape]
+    assert most.has(Max)
+    assert least.has(Min)
+    assert not any(size.has(Max, Min) for size in plain)
+    (n,) = plain[0].free_symbols
+    for size in range(1, 30):
+        assert [one.subs(n, size) for one in plain] == [size, size // 2 * 2, 3 - size % 2, size % 4 + 1]

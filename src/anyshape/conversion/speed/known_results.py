@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterator
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import torch
 
 from anyshape.conversion.speed import shortcut
+from anyshape.sizes.expressions import bounds_of_rest
 from anyshape.source.live_code import LOCK
+from anyshape.torchkit.capture import expression_of
 from anyshape.torchkit.patches import replaced
 from anyshape.torchkit.private_names import lookup
 
@@ -43,6 +46,47 @@ def layouts_unasked() -> Iterator[None]:
     with sizes that are formulas of formulas a trace would spend a fifth of its time on it.
     """
     with replaced(f"{_PROXIES}._extract_tensor_metadata", lambda original: partial(original, include_contiguity=False)):
+        yield
+
+
+@shortcut
+@contextlib.contextmanager
+def lines_unread() -> Iterator[None]:
+    """Inside, the stack of a node is noted without the text of its lines, which is read where it is shown: a stack has
+    a hundred frames and more, and few of them are the model's.
+    """
+
+    def stack_of(frames: Sequence[Mapping[str, Any]], skip: int) -> traceback.StackSummary:
+        places = ((frame["filename"], frame["line"], frame["name"]) for frame in reversed(frames[skip:]))
+        return traceback.StackSummary(traceback.FrameSummary(*place, lookup_line=False) for place in places)
+
+    with replaced("torch.utils._traceback._extract_symbolized_tb", lambda _: stack_of):
+        yield
+
+
+@shortcut
+@contextlib.contextmanager
+def plain_maxima() -> Iterator[None]:
+    """Inside, the larger or smaller of two sizes is one of them where it is seen which, as of sizes rounded up.
+
+    Padding that lets a convolution come out even takes the larger of `2 * ceil(n / 2) + 1 - n` and 0. If that is kept,
+    the size behind each layer is a formula that holds the one before three times, and torch thinks for minutes.
+    """
+
+    def make(genuine: Callable[..., Any], *, is_larger: bool) -> Callable[..., Any]:
+        def choose(one: torch.SymInt, other: Any) -> Any:
+            if isinstance(other, int | torch.SymInt):
+                low, high = bounds_of_rest(expression_of(one) - expression_of(other))
+                if low >= 0 or high <= 0:
+                    return one if bool(low >= 0) == is_larger else other
+            return genuine(one, other)
+
+        return choose
+
+    with (
+        replaced("torch.SymInt.__sym_max__", partial(make, is_larger=True)),
+        replaced("torch.SymInt.__sym_min__", partial(make, is_larger=False)),
+    ):
         yield
 
 
