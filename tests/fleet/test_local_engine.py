@@ -57,6 +57,7 @@ def test_tasks_end_with_the_process_that_runs_them_however_it_ends(number: int, 
     place, folder = tmp_path / "processes", tmp_path / "temporary"
     folder.mkdir()
     code = (
+        "import signal\nsignal.signal(signal.SIGHUP, signal.SIG_DFL)\n"  # which `nohup` has all ignore
         "from anyshape.fleet.local_engine import run_one\nfrom anyshape.fleet.tasks import Task\n"
         f"run_one(Task('a', 'b', 'tests.fleet.work:hang_with_strangers', {{'place': {str(place)!r}}}))"
     )

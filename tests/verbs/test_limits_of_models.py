@@ -168,7 +168,7 @@ def only_composed(x: Tensor) -> Tensor:
 
 
 def test_written_sizes_that_fail_by_no_rule_are_refused() -> None:
-    result = refused(only_composed, torch.randn(8), dims={"x": "n"}, sizes={"n": "1..24"})
+    result = refused(only_composed, torch.randn(9), dims={"x": "n"}, sizes={"n": "1..24"})
     (finding,) = result.findings
     assert (finding.rule, finding.message) == ("bounded-dim", "`n` cannot take every declared size")
     assert "by no rule that was found" in finding.notes[1]

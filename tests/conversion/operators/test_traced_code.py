@@ -124,11 +124,18 @@ class Enabling(nn.Module):
             return y.cumsum(1) - self.scale
 
 
-def test_a_part_with_gradients_exports_right_at_sizes_never_traced() -> None:
+@pytest.mark.parametrize(
+    ("switch", "strategy", "repairs"),
+    [("1", "torch.export", ()), ("0", "torch.export with repairs", ("torch.enable_grad: traced without gradients",))],
+)
+def test_a_part_with_gradients_exports_right_at_sizes_never_traced(
+    switch: str, strategy: str, repairs: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As an inner program that is put in; where that is switched off, by a repair."""
+    monkeypatch.setenv("ANYSHAPE_SHORTCUTS", switch)
     model = nn.Sequential(nn.Sequential(Enabling(), nn.Tanh()), Enabling()).eval()
     result = anyshape.export(model, torch.randn(3, 5), dims={"input": "batch n"}, quick=True)
-    assert result.attempts[-1].strategy == "torch.export with repairs"
-    assert result.repairs == ("torch.enable_grad: traced without gradients",)
+    assert (result.attempts[-1].strategy, result.repairs) == (strategy, repairs)
     assert torch.is_grad_enabled()
     for shape in ((1, 1), (3, 5), (7, 11)):
         x = torch.randn(*shape)
