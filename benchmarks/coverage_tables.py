@@ -30,9 +30,9 @@ Rows = dict[str, dict[str, Any]]
 
 
 def row_of(record: TaskRecord) -> dict[str, Any]:
-    """Times are the exporter's alone, without loading and judging."""
+    """Times are the exporter's alone, without loading, judging and the page of a report."""
     spent = record.details.get("cpu", {})
-    seconds = {name: spent[name] for name in spent if name not in ("loading", "judging")}
+    seconds = {name: spent[name] for name in spent if name not in (*_BESIDE, "judging")}
     row = {
         "outcome": outcome_of(record), "seconds": round(sum(seconds.values()), 2),
         "converting": round(spent.get("converting", 0.0), 2), "cause": one_line(record.cause),
@@ -47,7 +47,11 @@ def outcome_of(record: TaskRecord) -> str:
         return "verified"
     if record.outcome in ("refused", "wrong", "defect"):
         return record.outcome
-    return {"loading": "defect", "starting": "defect", "judging": "wrong"}.get(record.stage, "refused")
+    return "wrong" if record.stage == "judging" else "defect" if record.stage in _BESIDE else "refused"
+
+
+_BESIDE = ("starting", "loading", "reporting")
+"""Stages that are no exporter's."""
 
 
 _PATH = re.compile(r"(?<![\w.:/])(?:/[\w.+@-]+)+/([\w.+@-]+)")

@@ -158,7 +158,7 @@ def test_every_goal_says_something_of_the_kept_figures(benchmark) -> None:
 )  # fmt: skip
 def test_what_a_sweep_says_is_an_outcome_of_coverage(outcome: str, stage: str, expected: str, benchmark) -> None:
     tables = benchmark("coverage_tables")
-    cpu = {"loading": 5.0, "converting": 0.25, "checking": 0.5, "judging": 9.0}
+    cpu = {"loading": 5.0, "converting": 0.25, "checking": 0.5, "reporting": 7.0, "judging": 9.0}
     record = TaskRecord("db.a", "anyshape", outcome, stage=stage, cause="in /some/place/file.py", details={"cpu": cpu})
     row = tables.row_of(record)
     assert row == {"outcome": expected, "seconds": 0.75, "converting": 0.25, "cause": "in file.py"}

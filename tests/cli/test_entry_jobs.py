@@ -241,6 +241,7 @@ def test_a_result_that_can_write_a_page_writes_it_below_the_folder(zoo: str, tmp
     monkeypatch.setattr(Result, "report", lambda self, path: Path(path).write_text(self.verdict), raising=False)
     told = run(zoo, "pinned", folder=str(tmp_path), report="reports/pinned.html")
     assert told["report"] == "reports/pinned.html"
+    assert "reporting" in told["cpu"]
     assert (tmp_path / "reports/pinned.html").read_text() == "refused"
     monkeypatch.setattr(Result, "report", lambda self, path: 1 / 0)
     told = run(zoo, "pinned", folder=str(tmp_path), report="reports/pinned.html")

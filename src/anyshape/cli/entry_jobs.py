@@ -357,6 +357,7 @@ class _Finish:
         write, name = getattr(result, "report", None), self._written.get("report", "")
         if write is None or not name:
             return {}
+        self.enter("reporting")
         path = Path(self._written["folder"]) / name
         try:
             path.parent.mkdir(parents=True, exist_ok=True)

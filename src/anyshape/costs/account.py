@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -229,6 +230,8 @@ class _Writer:
 
     def _write(self, size: Size) -> WrittenFormula | None:
         """None for what has no such form, or one that nobody could read."""
+        if len(list(islice(sympy.preorder_traversal(size), budgets.LONGEST_SIZE_TEXT + 1))) > budgets.LONGEST_SIZE_TEXT:
+            return None  # each part is a character and more
         try:
             written = write_size(size, list(self._file.dims))
         except (KeyError, RecursionError):

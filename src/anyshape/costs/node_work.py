@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import onnx_ir as ir
 import sympy
@@ -164,29 +165,39 @@ def undominated(steps: Steps) -> Steps:
     distinct = list({frozenset(step.items()): step for step in steps}.values())
     distinct.sort(key=lambda step: (-len(step), -float(sum(step.values()))))
     # the cheap question first: most steps are smaller than another one in every term
-    few = _without_covered(distinct, lambda one, other: all(n >= 0 for n in _difference(one, other).values()))
-    return _without_covered(few, _is_at_least) if len(few) <= budgets.MOST_STEPS_COMPARED else few
+    few = _without_covered([(step, step) for step in distinct])
+    if len(few) > budgets.MOST_STEPS_COMPARED:
+        return few
+    return _without_covered([(step, _counted_from_one(step)) for step in few])
 
 
-def _without_covered(steps: Steps, covers: Callable[[Terms, Terms], bool]) -> Steps:
-    kept: Steps = []
-    for step in steps:
-        if not any(covers(other, step) for other in kept):
-            kept = [other for other in kept if not covers(step, other)] + [step]
-    return kept
+def _without_covered(steps: Iterable[tuple[Terms, Terms]]) -> Steps:
+    """Without each step of which another one has at least as much of every term; each stands beside its terms."""
+    kept: list[tuple[Terms, Terms]] = []
+    for step, terms in steps:
+        if not any(_covers(other, terms) for _, other in kept):
+            kept = [one for one in kept if not _covers(terms, one[1])] + [(step, terms)]
+    return [dict(step) for step, _ in kept]
 
 
-def _difference(one: Terms, other: Terms) -> dict[Size, Size]:
-    left = dict(one)
-    _add(left, other, -1)
-    return left
+def _covers(one: Terms, other: Terms) -> bool:
+    terms = one.keys() | other.keys()
+    return all(one.get(term, 0) >= other.get(term, 0) for term in terms)
 
 
-def _is_at_least(one: Terms, other: Terms) -> bool:
-    """Whether no term of the difference is below zero, counted from the smallest size on, which is 1 for most dims."""
-    difference = total(factor * term for term, factor in _difference(one, other).items())
-    counted = difference.xreplace({dim: dim + 1 for dim in difference.free_symbols if dim.is_positive})
-    return all(factor >= 0 for factor in sympy.expand(counted).as_coefficients_dict().values())
+def _counted_from_one(step: Terms) -> Terms:
+    """A sum whose dims are counted from their smallest size on, which is 1 for most: `n**2` is at least `n` by it."""
+    counted: dict[Size, Size] = {}
+    for term, factor in step.items():
+        for part, share in _term_from_one(term).items():
+            _add(counted, {part: share * factor}, 1)
+    return counted
+
+
+@lru_cache(maxsize=1 << 12)
+def _term_from_one(term: Size) -> Terms:
+    counted = term.xreplace({dim: dim + 1 for dim in term.free_symbols if dim.is_positive})
+    return dict(sympy.expand(counted).as_coefficients_dict())
 
 
 def largest(steps: Steps) -> Size:

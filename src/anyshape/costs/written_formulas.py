@@ -53,7 +53,9 @@ def _formula_of(tree: ast.expr, dims: Sequence[str]) -> WrittenFormula:
 # ---- from sympy's arithmetic
 
 
+@functools.lru_cache(maxsize=1 << 14)
 def _tree_of(size: Size) -> ast.expr:
+    """Parts of a formula are parts of many others, and take long to be put over one denominator."""
     if isinstance(size, sympy.Symbol):
         return ast.Name(size.name)
     if size in (sympy.true, sympy.false):
