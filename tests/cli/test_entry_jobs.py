@@ -201,9 +201,9 @@ def test_where_one_entry_is_asked_for_models_may_leave_out_the_others(zoo: str) 
     assert run(zoo, "text")["outcome"] == "defect"
 
 
-def test_cpu_seconds_are_told_by_stage(zoo: str) -> None:
-    told = run(zoo, "branch")["cpu"]
-    assert set(told) >= {"converting", "checking"}
+def test_cpu_seconds_are_told_by_stage(zoo: str, tmp_path: Path) -> None:
+    told = run(zoo, "branch", folder=str(tmp_path), report="branch.html")["cpu"]
+    assert set(told) >= {"converting", "checking", "reporting"}
     assert all(seconds > 0 for seconds in told.values())
 
 
@@ -241,7 +241,6 @@ def test_a_result_that_can_write_a_page_writes_it_below_the_folder(zoo: str, tmp
     monkeypatch.setattr(Result, "report", lambda self, path: Path(path).write_text(self.verdict), raising=False)
     told = run(zoo, "pinned", folder=str(tmp_path), report="reports/pinned.html")
     assert told["report"] == "reports/pinned.html"
-    assert "reporting" in told["cpu"]
     assert (tmp_path / "reports/pinned.html").read_text() == "refused"
     monkeypatch.setattr(Result, "report", lambda self, path: 1 / 0)
     told = run(zoo, "pinned", folder=str(tmp_path), report="reports/pinned.html")
