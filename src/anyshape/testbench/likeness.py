@@ -70,30 +70,29 @@ def _looked_up(by_octave: Mapping[int, float], octaves: Array) -> Array:
     return np.asarray(numbers[octaves - np.int16(_LOWEST)])
 
 
-class _ByOctave:
-    """The noise of each octave that there is, in order: of millions one at a time, not all of them in order at once."""
+def _by_octave(octaves: Array, noise: Array) -> tuple[Array, list[Array]]:
+    """Each octave that there is, and the noise of its elements.
 
-    def __init__(self, octaves: Array, noise: Array) -> None:
-        counts = _counts_in(octaves)
-        self.present = np.flatnonzero(counts) + _LOWEST
-        self._counts, self._octaves, self._noise = counts[self.present - _LOWEST], octaves, noise
-        self._parts: dict[int, Array] = {}
-        if noise.size <= budgets.ELEMENTS_OF_A_BLOCK:
-            ordered = noise[octaves.argsort(kind="stable")]
-            self._parts = dict(enumerate(np.split(ordered, np.cumsum(self._counts)[:-1])))
-
-    def __getitem__(self, place: int) -> Array:
-        if (part := self._parts.get(place)) is None:
-            part = self._noise[self._octaves == self.present[place]]
-            if part.size <= budgets.FEW_ALIKE:  # which octaves beside it ask for again
-                self._parts[place] = part
-        return part
+    Block by block: an order of all of them would be another eight bytes for each of millions of elements.
+    """
+    counts = _counts_in(octaves)
+    present = np.flatnonzero(counts) + _LOWEST
+    ordered = np.empty(noise.size, noise.dtype)
+    parts = np.split(ordered, np.cumsum(counts[present - _LOWEST])[:-1])
+    filled = [0] * len(parts)
+    for start in range(0, octaves.size, budgets.ELEMENTS_OF_A_BLOCK):
+        block = slice(start, start + budgets.ELEMENTS_OF_A_BLOCK)
+        order = octaves[block].argsort(kind="stable")
+        ends = np.searchsorted(octaves[block][order], present, side="right")
+        for place, more in enumerate(np.split(noise[block][order], ends[:-1])):
+            parts[place][filled[place] : filled[place] + more.size] = more
+            filled[place] += more.size
+    return present, parts
 
 
 def _neighbourhoods(octaves: Array, noise: Array) -> Iterator[tuple[int, Array]]:
     """Each octave, with the noise of its elements and, where these are few, of those in the next ones."""
-    parts = _ByOctave(octaves, noise)
-    present = parts.present
+    present, parts = _by_octave(octaves, noise)
     for place, octave in enumerate(present.tolist()):
         if octave == _LOWEST:
             continue
@@ -157,9 +156,9 @@ class NoiseByOctave:
 
     def measured(self, values: Array, noise: Array, share: float = 0.0) -> None:
         """What one call came to: the noise that this share of its elements is below, in each octave."""
-        parts = _ByOctave(octaves_of(values), noise)
-        for place, octave in enumerate(parts.present.tolist()):
-            least = np.quantile(parts[place], share) if share else parts[place].min()
+        present, parts = _by_octave(octaves_of(values), noise)
+        for octave, part in zip(present.tolist(), parts, strict=True):
+            least = np.quantile(part, share) if share else part.min()
             self._measured.setdefault(octave, []).append(float(least))
 
     @property
