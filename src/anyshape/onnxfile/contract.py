@@ -186,6 +186,8 @@ class Evidence:
     allowed: float
     unit: str
     computed_in: str | None = None
+    graph: str = ""
+    """The fingerprint of the graph that was run; empty where it was not kept."""
 
     def __str__(self) -> str:
         where = f"at {self.sizes} size{'s' if self.sizes != 1 else ''} in {self.runtime} against {self.against}"
@@ -372,6 +374,7 @@ def _evidence_from_rows(rows: Any) -> Evidence:
         float(rows["allowed"]),
         str(rows["unit"]),
         None if rows["computed_in"] is None else str(rows["computed_in"]),
+        str(rows.get("graph", "")),
     )
 
 

@@ -7,24 +7,45 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import onnx
 
 from anyshape.errors import DeclarationError
 from anyshape.onnxfile.contract import Contract, Evidence, has_contract, read_contract, slots
+from anyshape.onnxfile.fingerprint import fingerprint
 from anyshape.onnxfile.interface import Interface, Port
 from anyshape.sizes.notation import Condition, parse_expression
 
 UNREADABLE = "cannot be read: written by a later anyshape, or by somebody else"
 
 
-def contract_of(model: onnx.ModelProto, interface: Interface) -> tuple[Contract | None, tuple[str, ...]]:
-    """What of a file's contract is about it, and what is not, a clause each."""
+CHANGED = "tells of a check of another graph: the file was changed since"
+
+
+def contract_of(
+    model: onnx.ModelProto, interface: Interface, folder: Path | None = None
+) -> tuple[Contract | None, tuple[str, ...]]:
+    """What of a file's contract is about it, and what is not, a clause each; with the folder of its weights, also
+    whether it is the file that was checked.
+    """
     contract = read_contract(model)
     if contract is None:
         return None, (UNREADABLE,) if has_contract(model) else ()
     untrue = tuple(contradictions(contract, interface))
-    return (_part_about(contract, interface) if untrue else contract), untrue
+    contract = _part_about(contract, interface) if untrue else contract
+    if folder is None or not is_changed(contract, model, folder):
+        return contract, untrue
+    return replace(contract, evidence=None), (CHANGED, *untrue)
+
+
+def is_changed(contract: Contract, model: onnx.ModelProto, folder: Path) -> bool:
+    """Whether the graph is another one than that which was checked; False where nobody knows."""
+    known = contract.evidence.graph if contract.evidence is not None else ""
+    try:
+        return bool(known) and known != fingerprint(model, folder)
+    except (OSError, ValueError, TypeError, KeyError, OverflowError):  # a file is data: a weight that cannot be read is another one
+        return True
 
 
 def contradictions(contract: Contract, interface: Interface) -> Iterator[str]:

@@ -105,7 +105,7 @@ class Verification:
         return self.compares_values or self.measure == RANDOM_VALUES
 
 
-def evidence_of(verification: Verification) -> Evidence:
+def evidence_of(verification: Verification, graph: str = "") -> Evidence:
     """What a file's contract says of its check."""
     run = verification.sizes_run
     dims = run[0] if run else {}
@@ -119,4 +119,5 @@ def evidence_of(verification: Verification) -> Evidence:
         verification.factor,
         verification.measure,
         verification.computed_in,
+        graph,
     )

@@ -190,6 +190,9 @@ MOST_AXES = 64
 """Of a tensor: numpy takes no more."""
 LONGEST_OFFSET = 100
 """Digits of a place in a file; Python itself makes no number of more than 4,300."""
+SAMPLES_OF_A_WEIGHT = 64
+"""Of large ones, by which a graph is known again."""
+BYTES_OF_A_SAMPLE = 64
 LONGEST_SIZE_TEXT = 2000
 """Characters of a size that a file names."""
 MOST_LEAVES_OF_A_SIZE = 400

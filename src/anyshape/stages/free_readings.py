@@ -326,7 +326,8 @@ def _write_to_stage(trial: Trial, stage: Stage, verdict: Verdict) -> None:
         for value, axes in zip(freed.model.graph.outputs, freed.outputs, strict=True)
     }
     conditions = tuple(parse_condition(f"{one.dim} <= {one.most}") for one in freed.bounds)
-    evidence = None if trial.verification is None else evidence_of(trial.verification)
+    graph = "" if trial.judged is None else trial.judged.fingerprint
+    evidence = None if trial.verification is None else evidence_of(trial.verification, graph)
     contract = Contract(trial.ranges, (), conditions, outputs, {}, verdict, anyshape.__version__, evidence=evidence)
     freed.model.metadata_props[KEY] = contract.to_text()
     try:

@@ -51,7 +51,8 @@ def write_file(
     first = [observed_at(survey.first.sizes, survey.first.outputs)]
     axes, formulas = fitted_labels(survey, candidate, verification.observations if verification else first, left, notes)
     assumptions = verification.assumptions if verification is not None else never_run(survey, candidate)
-    contract = replace(_contract(survey, left, formulas, verdict, verification), assumptions=assumptions)
+    graph = "" if judged is None else judged.fingerprint
+    contract = replace(_contract(survey, left, formulas, verdict, verification, graph), assumptions=assumptions)
     finish.set_output_axes(candidate.model, axes)
     judged = None if judged is None else judged.before(candidate.model)
     advice = session_advice(candidate.model)
@@ -117,6 +118,7 @@ def _contract(
     formulas: Mapping[str, tuple[str, ...]],
     verdict: Verdict,
     verification: Verification | None,
+    graph: str,
 ) -> Contract:
     """What the file promises, and where its inputs and outputs stand in the module's call and result."""
     request, limits = survey.request, survey.boundaries.limits
@@ -132,7 +134,7 @@ def _contract(
         {ports[leaf]: expression for leaf, expression in spec.scalars.items()},
         call_structure(request.target, request.signature, ports),
         result_structure(survey.reference, survey.first, output_names(request, survey.first.names)),
-        evidence=None if verification is None else evidence_of(verification),
+        evidence=None if verification is None else evidence_of(verification, graph),
         where=spec.where,
         draws={ports[leaf]: noise for leaf, noise in spec.draws.items()},
         random=not survey.options.compares_values,

@@ -14,7 +14,7 @@ import onnx
 from anyshape.freeing.freeable import Freeable, find_freeable
 from anyshape.onnxfile.baked_sizes import Baked, find_baked
 from anyshape.onnxfile.contract import Contract, contract_facts, contract_to_dict, has_contract, read_contract
-from anyshape.onnxfile.contradictions import UNREADABLE, contradictions
+from anyshape.onnxfile.contradictions import CHANGED, UNREADABLE, contradictions, is_changed
 from anyshape.onnxfile.graph import STANDARD_DOMAINS, proto_graphs
 from anyshape.onnxfile.interface import Interface, Port, opset_of, port_rows, read_interface
 from anyshape.onnxfile.untrusted import external_files, load_checked
@@ -95,6 +95,7 @@ def inspect(f: str | os.PathLike[str]) -> Inspection:
     model = load_checked(path)
     interface = read_interface(model)
     contract = read_contract(model)
+    lies = tuple(_lies(model, interface, contract, path.parent))  # before the weights are cleared
     known = contract.dims if contract is not None else {}
     return Inspection(
         path,
@@ -110,14 +111,16 @@ def inspect(f: str | os.PathLike[str]) -> Inspection:
         external_files(model, path),
         find_baked(model, interface),
         find_freeable(interface),
-        _lies(model, interface, contract),
+        lies,
     )
 
 
-def _lies(model: onnx.ModelProto, interface: Interface, contract: Contract | None) -> tuple[str, ...]:
-    if contract is not None:
-        return tuple(f"contradicts the file: it {clause}" for clause in contradictions(contract, interface))
-    return (UNREADABLE,) if has_contract(model) else ()
+def _lies(model: onnx.ModelProto, interface: Interface, contract: Contract | None, folder: Path) -> Iterator[str]:
+    if contract is None:
+        yield from (UNREADABLE,) if has_contract(model) else ()
+        return
+    yield from (CHANGED,) if is_changed(contract, model, folder) else ()
+    yield from (f"contradicts the file: it {clause}" for clause in contradictions(contract, interface))
 
 
 def _count_nodes(model: onnx.ModelProto) -> int:

@@ -19,6 +19,7 @@ import onnx
 import onnx_ir as ir
 
 from anyshape.onnxfile.contract import KEY
+from anyshape.onnxfile.fingerprint import fingerprint
 from anyshape.onnxfile.untrusted import attribute_tensors, stored_tensors
 from anyshape.results.finding import Finding
 from anyshape.runtime.session import Array, Feeds, RuntimeFailureError, Session
@@ -62,6 +63,8 @@ class JudgedFile:
 
     computation: str
     labels: tuple[bytes, ...]
+    fingerprint: str = ""
+    """By which a contract knows the graph again."""
     session: Session | None = None
     """None where the runtime cannot run the file's own type."""
     calls: tuple[Feeds, ...] = ()
@@ -70,7 +73,9 @@ class JudgedFile:
 
     @classmethod
     def of(cls, path: Path, session: Session | None = None, calls: Iterable[Feeds] = ()) -> JudgedFile:
-        return cls(computation_of(path), labels_of(onnx.load(path, load_external_data=False)), session, tuple(calls))
+        proto = onnx.load(path, load_external_data=False)
+        known = fingerprint(proto, path.parent)
+        return cls(computation_of(path), labels_of(proto), known, session, tuple(calls))
 
     def before(self, model: ir.Model) -> JudgedFile:
         """With what it gives, if the model now has other labels: asked before it is written, as sessions may reload."""

@@ -22,7 +22,7 @@ from anyshape.errors import DeclarationError
 from anyshape.model.limits import Boundaries, Limit
 from anyshape.onnxfile.baked_sizes import Baked, find_baked, size_literals, sizes_written
 from anyshape.onnxfile.contract import Contract
-from anyshape.onnxfile.contradictions import UNREADABLE, contract_of
+from anyshape.onnxfile.contradictions import CHANGED, UNREADABLE, contract_of
 from anyshape.onnxfile.interface import Interface, expected_size, read_interface
 from anyshape.onnxfile.untrusted import load_checked
 from anyshape.results.finding import Finding
@@ -74,7 +74,7 @@ class GivenFile:
     @property
     def doubts(self) -> Iterator[str]:
         for clause in self.untrue:
-            yield f"the file's own contract {clause}{'' if clause == UNREADABLE else ', which is not asked'}"
+            yield f"the file's own contract {clause}{'' if clause in (UNREADABLE, CHANGED) else ', which is not asked'}"
 
     @property
     def compares_values(self) -> bool:
@@ -96,7 +96,7 @@ def read_given_file(f: Any) -> GivenFile:
         raise DeclarationError(f"`f` is a {type(f).__name__}: pass the path of an ONNX file")
     proto = load_checked(f)
     interface = read_interface(proto)
-    contract, untrue = contract_of(proto, interface)
+    contract, untrue = contract_of(proto, interface, Path(f).parent)
     return GivenFile(Path(f).absolute(), proto, interface, contract, untrue)  # the model may change the current folder
 
 
