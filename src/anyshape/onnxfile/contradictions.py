@@ -44,7 +44,8 @@ def is_changed(contract: Contract, model: onnx.ModelProto, folder: Path) -> bool
     known = contract.evidence.graph if contract.evidence is not None else ""
     try:
         return bool(known) and known != fingerprint(model, folder)
-    except (OSError, ValueError, TypeError, KeyError, OverflowError):  # a file is data: a weight that cannot be read is another one
+    # a file is data: a weight that cannot be read is another one
+    except (OSError, ValueError, TypeError, KeyError, OverflowError):
         return True
 
 
