@@ -10,7 +10,7 @@ import sympy
 
 from anyshape.costs.observed_shapes import ObservedFile, ShapeEvidence, chosen_sizes
 from anyshape.onnxfile.interface import read_interface
-from anyshape.runtime.made_up_inputs import Calls, axes_of
+from anyshape.runtime.made_up_inputs import Calls, axes_by_input
 from anyshape.sizes.conditions import parse_where
 from anyshape.sizes.notation import SizeRange, parse_expression
 from tests.costs.files import write
@@ -26,7 +26,7 @@ def _file(folder: Path, text: str, **numbers: str) -> ObservedFile:
         node.name = node.output[0]
     onnx.save(model, path)
     interface = read_interface(model)
-    calls = Calls({port.name: axes_of(port) for port in interface.inputs}, interface, 0)
+    calls = Calls(axes_by_input(interface.inputs), interface, 0)
     made = {node.name: list(node.output) for node in model.graph.node}
     return ObservedFile(path, made, calls, {name: parse_expression(text) for name, text in numbers.items()})
 

@@ -8,7 +8,7 @@ import pytest
 
 from anyshape.errors import DeclarationError
 from anyshape.onnxfile.interface import Interface, Port, read_interface
-from anyshape.runtime.made_up_inputs import CONTENTS, Calls, Contents, axes_of, find_contents
+from anyshape.runtime.made_up_inputs import CONTENTS, Calls, Contents, axes_by_input, find_contents
 from anyshape.runtime.session import Session
 
 HEAD = '<ir_version: 8, opset_import: ["" : 18]>\n'
@@ -72,5 +72,11 @@ def test_types_that_cannot_be_made_up_are_refused():
 
 def test_an_axis_may_be_called_by_a_word_of_python():
     """Nobody who names axes in a file asks Python first."""
-    axes = axes_of(Port("x", "float32", ("class", "max", "batch size", "n + 1", None)))
+    axes = axes_by_input([Port("x", "float32", ("class", "max", "batch size", "n + 1", None))])["x"]
     assert list(map(str, axes)) == ["class_", "max_", "batch_size", "n + 1", "x_dim4"]
+
+
+def test_two_labels_are_two_dims_however_they_are_cleaned():
+    ports = [Port("x", "float32", ("a b", "a_b", None)), Port("y", "float32", ("a.b", "x_dim2", "a b", "a_b + 1"))]
+    axes = {name: list(map(str, row)) for name, row in axes_by_input(ports).items()}
+    assert axes == {"x": ["a_b_", "a_b", "x_dim2_"], "y": ["a_b__", "x_dim2", "a_b_", "a_b + 1"]}

@@ -27,7 +27,7 @@ from anyshape.onnxfile.graph import every_node, reads
 from anyshape.onnxfile.interface import Interface, read_interface, type_name
 from anyshape.onnxfile.untrusted import load_checked
 from anyshape.runtime.custom_ops import CustomOps
-from anyshape.runtime.made_up_inputs import Calls, axes_of
+from anyshape.runtime.made_up_inputs import Calls, axes_by_input
 from anyshape.sizes import budgets
 from anyshape.sizes.expressions import Shape, Size, evaluate, number, tree_of
 from anyshape.sizes.notation import Condition, Expression, SizeRange, Sizes
@@ -87,7 +87,7 @@ class _OpenFile:
     def calls(self) -> Calls:
         """Inputs of types that nobody can make up have axes all the same; without axes they are left out."""
         ports = [replace(port, dtype="float32") for port in self.interface.inputs if port.axes is not None]
-        return Calls({port.name: axes_of(port) for port in ports}, self.interface, 0)
+        return Calls(axes_by_input(ports), self.interface, 0)
 
     @cached_property
     def numbers(self) -> Mapping[str, Expression]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from keyword import iskeyword
 from typing import Any
@@ -166,24 +166,40 @@ class Calls:
         return make_inputs(_types_of(self.interface.inputs), shapes, np.random.default_rng(self.seed), drawn)
 
 
-def axes_of(port: Port) -> tuple[Expression | int, ...]:
-    """Every axis as a number or an expression; one that is open and unnamed gets a name."""
+def axes_by_input(ports: Sequence[Port]) -> dict[str, tuple[Expression | int, ...]]:
+    """Every axis as a number or an expression; what is open, or labelled by no expression, gets a name of its own."""
+    for port in ports:
+        _refuse_what_cannot_be_made_up(port)
+    labels = {(port.name, place): axis for port in ports for place, axis in enumerate(port.axes or ())}
+    known = {axis: found for axis in labels.values() if isinstance(axis, str) and (found := _expression_or_none(axis))}
+    taken = {name for expression in known.values() for name in expression.names}
+    named: dict[object, Expression] = dict(known.items())
+    for place, axis in labels.items():
+        key = place if axis is None else axis
+        if not isinstance(axis, int) and key not in named:
+            name = _dim_name(axis or f"{place[0]}_dim{place[1]}")
+            while name in taken:  # `a b` beside `a_b`
+                name += "_"
+            taken.add(name)
+            named[key] = parse_expression(name)
+    rows = {place: axis if isinstance(axis, int) else named[axis or place] for place, axis in labels.items()}
+    return {port.name: tuple(rows[port.name, place] for place in range(len(port.axes or ()))) for port in ports}
+
+
+def _expression_or_none(text: str) -> Expression | None:
+    try:
+        return parse_expression(text)
+    except DeclarationError:
+        return None  # a name such as `batch size`
+
+
+def _refuse_what_cannot_be_made_up(port: Port) -> None:
     if port.axes is None:
         raise DeclarationError(f"input `{port.name}` declares no axes, so no call can be made up: give the model, too")
     if port.dtype not in (*_FLOATS, *_INTEGERS, "bool"):
         raise DeclarationError(f"input `{port.name}` is {port.dtype}, so no call can be made up: give the model, too")
     if negative := [axis for axis in port.axes if isinstance(axis, int) and axis < 0]:
         raise DeclarationError(f"input `{port.name}` declares the size {negative[0]}")
-    return tuple(_axis_as_expression(port.name, index, axis) for index, axis in enumerate(port.axes))
-
-
-def _axis_as_expression(name: str, index: int, axis: int | str | None) -> Expression | int:
-    if isinstance(axis, int):
-        return axis
-    try:
-        return parse_expression(axis if axis is not None else _dim_name(f"{name}_dim{index}"))
-    except DeclarationError:
-        return parse_expression(_dim_name(axis or ""))  # a name such as `batch size`
 
 
 def _dim_name(text: str) -> str:

@@ -28,7 +28,7 @@ from anyshape.onnxfile.untrusted import load_checked
 from anyshape.results.finding import Finding
 from anyshape.results.verification import Check, Failure, Verification
 from anyshape.runtime.custom_ops import CustomOps
-from anyshape.runtime.made_up_inputs import CONTENTS, Calls, axes_of
+from anyshape.runtime.made_up_inputs import CONTENTS, Calls, axes_by_input
 from anyshape.runtime.session import Feeds, RuntimeFailureError, Session
 from anyshape.sizes import budgets
 from anyshape.sizes.conditions import fitting_sizes, parse_where
@@ -259,7 +259,7 @@ def declare_by_file(
 ) -> FileDeclaration:
     """The dims that the file names, their sizes as the user or the contract gives them."""
     interface, contract = file.interface, file.contract
-    calls = Calls({port.name: axes_of(port) for port in interface.inputs}, interface, seed)
+    calls = Calls(axes_by_input(interface.inputs), interface, seed)
     ranges = _ranges_of(calls.dims, contract, sizes or {})
     limits, conditions = (contract.limits, contract.conditions) if contract is not None else ((), ())
     held = tuple(condition for condition in (*limits, *conditions) if set(condition.names) <= set(ranges))
