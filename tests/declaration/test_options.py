@@ -6,6 +6,7 @@ import pytest
 
 import anyshape
 from anyshape.declaration.options import check_options
+from anyshape.sizes.spelling import on_the_command_line
 
 
 @pytest.mark.parametrize(
@@ -29,6 +30,12 @@ def test_a_wrong_option_is_named_with_what_is_wanted(option: dict, sentence: str
     with pytest.raises(anyshape.DeclarationError) as raised:
         check_options(**option)
     assert str(raised.value) == sentence
+
+
+def test_on_the_command_line_it_is_named_as_it_was_written_there() -> None:
+    with pytest.raises(anyshape.DeclarationError) as raised, on_the_command_line():
+        check_options(random="foo")
+    assert str(raised.value) == '--random is \'foo\': give "inputs" or "shapes", or leave it out'
 
 
 def test_options_that_are_right_pass() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 from anyshape.errors import DeclarationError
 from anyshape.runtime.releases import TARGET_ADVICE
 from anyshape.sizes.notation import did_you_mean
+from anyshape.sizes.spelling import argument
 
 
 def _is_positive(value: Any) -> bool:
@@ -40,7 +41,7 @@ def check_options(**options: Any) -> None:
         for name in names:
             value = options.get(name)
             if name in options and not is_right(value) and (value is not None or name == "seed"):
-                raise DeclarationError(f"{name} is {value!r}: {advice}")
+                raise DeclarationError(f"{argument(name)} is {value!r}: {advice}")
 
 
 # ---- arguments of `torch.onnx.export` that `export` does not take itself: ignored with a note, or refused
