@@ -427,11 +427,11 @@ class Boundaries:
 
     def explain(self, sizes: Sizes) -> bool:
         """Find the limit that a failing size violates; False where no rule is found."""
-        cause = self._cause_within(sizes)
+        most = max(budgets.FARTHEST_TO_EXPLAIN * self._volume(self._base), budgets.ELEMENTS_TO_EXPLAIN)
+        cause = self._cause_within(sizes, most)
         error = self._error(cause)
         if error is None:
             return True  # it runs: nothing to explain
-        most = max(budgets.FARTHEST_TO_EXPLAIN * self._volume(self._base), budgets.ELEMENTS_TO_EXPLAIN)
         is_worth_it = self._volume(cause) <= most and len(self._unexplained) < budgets.MOST_UNEXPLAINED_FAILURES
         found = find_limit(self, cause) if is_worth_it else None
         if found is None or self._is_patchwork(found):
@@ -440,12 +440,12 @@ class Boundaries:
         self._note_limit(found, cause)
         return True
 
-    def _cause_within(self, sizes: Sizes) -> Sizes:
-        """Set every dim that does not matter back to the base."""
+    def _cause_within(self, sizes: Sizes, most: float) -> Sizes:
+        """Set every dim that does not matter back to the base, where the call is not too large for that."""
         cause: Sizes = dict(sizes)
         for dim in self.loose(cause):
             reduced = self.follow({**cause, dim: self._base[dim]})
-            if self.holds(reduced) and self._error(reduced) is not None:
+            if self._volume(reduced) <= most and self.holds(reduced) and self._error(reduced) is not None:
                 cause = reduced
         return cause
 

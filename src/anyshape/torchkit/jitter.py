@@ -405,6 +405,11 @@ def _error_of_transform(args: Any, _result: Any) -> Tensor:
     return total * (1.25e-7 / math.pow(count, normalization / 2))
 
 
+def _error_of_step(args: Any, result: Any) -> Tensor:
+    """Of a product that is added in one go, without a rounding between, whatever it cancels."""
+    return torch.abs(result - args[0]) * 1.25e-7
+
+
 def _error_of_norm(args: Any, result: Any) -> Tensor:
     """The mean is rounded as a sum is, and taken off."""
     value, mean, scale = result
@@ -486,8 +491,12 @@ _KERNEL_ERRORS: dict[Any, Callable[[Any, Any], Tensor]] = {
     **dict.fromkeys(_private("_fft_r2c", "_fft_c2c", "_fft_c2r"), _error_of_transform),
     **{operator: _error_of_sum(operator) for operator in _SUMS},
     _aten.cumsum: _error_of_running_sum,
+    **dict.fromkeys((_aten.addcmul, _aten.addcdiv, _aten.lerp), _error_of_step),
     _aten.native_layer_norm: _error_of_norm,
     _aten.native_group_norm: _error_of_norm,
     **dict.fromkeys((_aten.mm, _aten.bmm, _aten.addmm, _aten.baddbmm), _error_of_product),
 }
-_IN_PLACE = {_aten.sigmoid_: _aten.sigmoid.default, _aten.silu_: _aten.silu.default, _aten.elu_: _aten.elu.default}
+_IN_PLACE = {
+    _aten.sigmoid_: _aten.sigmoid.default, _aten.silu_: _aten.silu.default, _aten.elu_: _aten.elu.default,
+    _aten.addcmul_: _aten.addcmul.default, _aten.addcdiv_: _aten.addcdiv.default, _aten.lerp_: _aten.lerp.Scalar,
+}  # fmt: skip

@@ -77,7 +77,21 @@ def _given_back_with_its_view(x: Tensor) -> tuple[Tensor, Tensor]:
     return y, z
 
 
+def _expanded_to_its_own_shape(x: Tensor) -> tuple[Tensor, Tensor]:
+    y = x * 2
+    z = y.expand_as(x)
+    z.exp_()
+    return y, z
+
+
+def _product_added_in_one_go(x: Tensor) -> Tensor:
+    y = x * 2
+    y.addcmul_(y, y)
+    return y
+
+
 WRITES: list[Callable[..., Any]] = [
+    _expanded_to_its_own_shape, _product_added_in_one_go,
     _view_taken_before, _same_tensor_by_another_name, _written_through_a_view, _read_before_and_after, _written_twice,
     _written_by_itself, _whole_numbers, _narrower_than_what_is_added, _given_back_with_its_view,
 ]  # fmt: skip
@@ -90,6 +104,19 @@ def test_a_write_is_seen_by_all_who_share_the_tensor(function: Callable[..., Any
     assert result.attempts[-1].strategy == "torch.export"
     assert bool(result.attempts[-1].forced_by) == (function is _narrower_than_what_is_added)
     assert not wrong_sizes(function, make, SIZES, path)
+
+
+def test_a_turned_tensor_may_be_filled(tmp_path: Path) -> None:
+    """torch gives the result the strides that it had, which are no matter of a file's."""
+
+    def filled(x: Tensor) -> Tensor:
+        y = (x * 2).transpose(1, 2)
+        return y.index_fill_(1, torch.tensor([0]), 3.0)
+
+    path = tmp_path / "model.onnx"
+    result = exported(filled, make, DIMS, {"batch": 2, "length": 5}, path)
+    assert result.attempts[-1].strategy == "torch.export"
+    assert not wrong_sizes(filled, make, SIZES, path)
 
 
 # ---- writes to a part of a tensor

@@ -217,10 +217,12 @@ class _Rewriting:
         if name in _TURNS:
             back, arguments = _TURNS[name](how)
             return self._add(write, back, (part, *arguments), whole.meta["val"])
-        if name not in _IN_ORDER:
+        if name not in _IN_ORDER and name not in _WIDENED:
             raise _NoSuchOperatorError
         if str(view.meta["val"].shape) == str(source.meta["val"].shape):
             return part
+        if name in _WIDENED:
+            raise _NoSuchOperatorError
         return self._add(write, _aten.reshape.default, (part, self._sizes(write, whole)), whole.meta["val"])
 
     def _sizes(self, write: fx.Node, whole: fx.Node) -> list[Any]:
@@ -268,6 +270,8 @@ _IN_ORDER = frozenset((
     "type_as", "alias", "detach", "lift_fresh",
 ))  # fmt: skip
 """What leaves all elements in their order, or does nothing: another shape undoes it."""
+_WIDENED = frozenset(("expand", "expand_as", "broadcast_to"))
+"""What repeats elements, all of which a write would have to reach: torch lets none be written to but those of one."""
 _BY_MEMORY = frozenset(("as_strided", "view.dtype", "set", "set.source_Tensor", "resize", "resize_as"))
 """What reads memory as it lies there, which a new tensor lays out in another way."""
 
