@@ -92,7 +92,7 @@ BYTES_OF_BIG_WEIGHTS = 256 * 2**20
 """From which a session maps weights instead of packing them."""
 MOST_BYTES_TO_PACK = 4 * 2**30
 """Of weights: a file with more is run with its weights mapped, and not once as users open it, which is said."""
-COPIES_OF_PACKED_WEIGHTS = 3
+COPIES_OF_PACKED_WEIGHTS = 4
 """As they are, packed, and widened where the runtime has no kernel for their type."""
 LARGEST_GRAPH_WITHOUT_WEIGHTS = 32 * 2**20
 """Bytes of a model file that is read only to see how large its weights are."""
